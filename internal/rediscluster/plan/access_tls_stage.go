@@ -113,26 +113,25 @@ func (s tlsStages) shown(goal redisconf.TLSStage) redisconf.TLSStage {
 	case 2*s.secured <= len(s.pods):
 		return redisconf.TLSPlain
 	}
-	return s.least.AsFile()
+	return max(s.least.AsFile(), redisconf.TLSBus) // one that started plainly among the others does not find them
 }
 
 func (in input) tlsRaised(was, goal redisconf.TLSStage, seen tlsStages) redisconf.TLSStage {
 	if 2*seen.secured > len(seen.pods) {
 		was = max(was, redisconf.TLSBus)
 	}
-	if len(seen.pods) > 0 && seen.least >= redisconf.TLSBoth {
-		was = max(was, redisconf.TLSBoth)
+	if seen.least < redisconf.TLSBoth {
+		return was
 	}
-	if goal == redisconf.TLSRequired && was >= redisconf.TLSBoth && seen.absent == "" && seen.least >= redisconf.TLSBoth &&
-		in.portsKnown(seen).Holds {
-		was = redisconf.TLSRequired
+	if goal == redisconf.TLSRequired && seen.absent == "" && in.portsKnown(seen).Holds {
+		return redisconf.TLSRequired
 	}
-	return was
+	return max(was, redisconf.TLSBoth)
 }
 
 func (in input) tlsLowered(was redisconf.TLSStage, seen tlsStages) redisconf.TLSStage {
 	switch {
-	case seen.absent != "" || len(seen.pods) == 0:
+	case seen.absent != "":
 		return was
 	case seen.most <= redisconf.TLSOpened:
 		return redisconf.TLSPlain
@@ -175,7 +174,7 @@ func takesTLS(seen tlsStages) Verdict {
 // may leave in a pod for more than a minute, or that was not told when the others were.
 func planTLSBehind(in input) Step {
 	seen := in.tlsStages()
-	if in.desired.TLS == "" || len(seen.pods) == 0 {
+	if in.desired.TLS == "" {
 		return nil
 	}
 	if in.tls.EncryptsBus() {
@@ -224,7 +223,7 @@ func planTLSStage(in input) Step {
 				pod.Redis.EngineVersion(), pod.Image)}, Cause: "SettingRefused"}
 		}
 	}
-	if len(seen.pods) == 0 || in.movesSlots() {
+	if in.movesSlots() {
 		return nil
 	}
 	if in.desired.TLS == v1alpha1.TLSDisabled {

@@ -59,6 +59,23 @@ func TestTLSStages(t *testing.T) {
 		required                  = redisconf.TLSRequired
 		unknown                   = redisconf.TLSUnknown
 	)
+	// silent makes instances from the one at that place on not answer.
+	silent := func(from int) func(*Desired, *snapshot.Snapshot) {
+		return func(_ *Desired, s *snapshot.Snapshot) {
+			for i := from; i < len(s.Instances); i++ {
+				s.Instances[i].Redis = nil
+			}
+		}
+	}
+	// refuses makes TLS fail of the first instance.
+	refuses := func(_ *Desired, s *snapshot.Snapshot) {
+		s.Instances[0].Way, s.Instances[0].TLSError = snapshot.Way{Plain: true}, "certificate has expired"
+	}
+	// unheard makes one instance not know the port of the first. What clients can rely on is both.
+	unheard := func(_ *Desired, s *snapshot.Snapshot) {
+		peer(s, "c-1-0", "c-0-0", func(p *snapshot.Peer) { p.Port = 1 })
+		s.TLSMode = v1alpha1.TLSBoth
+	}
 	for name, tt := range map[string]struct {
 		mode   v1alpha1.TLSMode
 		was    redisconf.TLSStage
@@ -106,45 +123,26 @@ func TestTLSStages(t *testing.T) {
 		"pods lack certificates": {mode: v1alpha1.TLSBoth, was: plain, at: stages{plain}, file: plain,
 			change: func(_ *Desired, s *snapshot.Snapshot) { s.Instances[3].HasCertificate = false }},
 		"one does not answer": {mode: v1alpha1.TLSBoth, was: plain, at: stages{opened}, file: plain,
-			change: func(_ *Desired, s *snapshot.Snapshot) { s.Instances[5].Redis = nil },
-			why:    "TLS changes when all instances answer: c-2-1 does not answer"},
+			change: silent(5), why: "TLS changes when all instances answer: c-2-1 does not answer"},
 		"one does not answer in the middle": {mode: v1alpha1.TLSBoth, was: bus, at: stages{links}, file: bus, to: both, told: 5,
-			change: func(_ *Desired, s *snapshot.Snapshot) { s.Instances[5].Redis = nil }},
-		"one does not answer at the end": {mode: v1alpha1.TLSRequired, was: both, at: stages{both}, file: both,
-			change: func(_ *Desired, s *snapshot.Snapshot) { s.Instances[5].Redis = nil }},
-		"nobody answers": {mode: v1alpha1.TLSBoth, was: bus, at: stages{bus}, file: bus,
-			change: func(_ *Desired, s *snapshot.Snapshot) {
-				for i := range s.Instances {
-					s.Instances[i].Redis = nil
-				}
-			}},
-		"one does not know the ports": {mode: v1alpha1.TLSRequired, was: both, at: stages{both}, file: both,
-			change: func(_ *Desired, s *snapshot.Snapshot) {
-				peer := s.Instances[2].Redis.Peers[nodeID(0, 0)]
-				peer.Port = 6379
-				s.Instances[2].Redis.Peers[nodeID(0, 0)] = peer
-			}, why: "c-1-0 does not know yet that c-0-0 announces port 6380 for TLS"},
+			change: silent(5)},
+		"one does not answer at the end": {mode: v1alpha1.TLSRequired, was: both, at: stages{both}, file: both, change: silent(5)},
+		"nobody answers":                 {mode: v1alpha1.TLSBoth, was: bus, at: stages{bus}, file: bus, change: silent(0)},
+		"one does not know the ports": {mode: v1alpha1.TLSRequired, was: both, at: stages{both}, file: both, change: unheard,
+			why: "c-1-0 does not know yet that c-0-0 announces port 6380 for TLS"},
 		"one was asked plainly": {mode: v1alpha1.TLSBoth, was: plain, at: stages{opened}, file: plain,
 			change: func(_ *Desired, s *snapshot.Snapshot) { s.Instances[0].Way = snapshot.Way{Plain: true} },
 			why:    "c-0-0 was not asked by TLS yet"},
-		"TLS fails of one": {mode: v1alpha1.TLSRequired, was: both, at: stages{both}, file: both,
-			change: func(_ *Desired, s *snapshot.Snapshot) {
-				s.Instances[0].Way, s.Instances[0].TLSError = snapshot.Way{Plain: true}, "certificate has expired"
-			}, why: "c-0-0 does not take TLS: certificate has expired"},
+		"TLS fails of one": {mode: v1alpha1.TLSRequired, was: both, at: stages{both}, file: both, change: refuses,
+			why: "c-0-0 does not take TLS: certificate has expired"},
 		"TLS fails of one, and nothing is to change": {mode: v1alpha1.TLSBoth, was: both, at: stages{both}, file: both,
-			change: func(_ *Desired, s *snapshot.Snapshot) {
-				s.Instances[0].Way, s.Instances[0].TLSError = snapshot.Way{Plain: true}, "certificate has expired"
+			change: func(d *Desired, s *snapshot.Snapshot) {
+				refuses(d, s)
 				s.TLSMode = v1alpha1.TLSBoth
 			}, settled: true},
 		"required again, one takes plain ones": {mode: v1alpha1.TLSRequired, was: both, at: stages{second, both}, file: required},
-		"required again, one is down": {mode: v1alpha1.TLSRequired, was: both, at: stages{second}, file: both,
-			change: func(_ *Desired, s *snapshot.Snapshot) { s.Instances[5].Redis = nil }},
-		"nobody answers, and nothing is known": {mode: v1alpha1.TLSDisabled, at: stages{required}, file: second,
-			change: func(_ *Desired, s *snapshot.Snapshot) {
-				for i := range s.Instances {
-					s.Instances[i].Redis = nil
-				}
-			}},
+		"required again, one is down":          {mode: v1alpha1.TLSRequired, was: both, at: stages{second}, file: both, change: silent(5)},
+		"nobody answers, and nothing is known": {mode: v1alpha1.TLSDisabled, at: stages{required}, file: second, change: silent(0)},
 		"slots move": {mode: v1alpha1.TLSBoth, was: plain, at: stages{opened}, file: plain,
 			change: func(_ *Desired, s *snapshot.Snapshot) {
 				s.Instances[0].Redis.Migrating = map[uint16]string{1: nodeID(1, 0)}
@@ -155,6 +153,93 @@ func TestTLSStages(t *testing.T) {
 				s.Instances[0].Redis.Settings = map[string]string{"port": "6379"}
 				s.Instances[0].Image, s.Instances[0].Redis.Engine, s.Instances[0].Redis.Version = "r", "redis", "8.0.6"
 			}, why: "spec.tls: redis 8.0.6 of image r was built without TLS: use another image, or set spec.tls.mode to Disabled"},
+
+		// What redis.conf has goes by what is known.
+		"no instance yet": {mode: v1alpha1.TLSRequired, was: both, at: stages{required}, file: required, settled: true,
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Instances = nil }},
+		"pods without certificates start plainly": {mode: v1alpha1.TLSBoth, was: bus, at: stages{plain}, file: plain, settled: true,
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Instances[3].HasCertificate = false }},
+		"TLS was never asked for": {at: stages{plain}, file: plain, settled: true, change: func(_ *Desired, s *snapshot.Snapshot) {
+			for i := range s.Instances {
+				s.Instances[i].HasCertificate, s.Instances[i].TwoPorts = false, false
+			}
+		}},
+		"spec.tls is taken away":                              {was: required, at: stages{required}, file: required, settled: true},
+		"spec.tls is taken away, and one is behind":           {was: both, at: stages{plain, both}, file: both, settled: true},
+		"spec.tls is taken away, and the status of one port":  {at: stages{required}, file: required, settled: true},
+		"spec.tls is taken away, and the status of two ports": {at: stages{both}, file: both, settled: true},
+		"nobody answers with two ports, and nothing is known": {mode: v1alpha1.TLSBoth, at: stages{both}, file: both, change: silent(0)},
+		"nobody answers with one port, and something was known": {mode: v1alpha1.TLSRequired, was: both, at: stages{required}, file: both,
+			change: silent(0)},
+		"without a status, by what instances show": {mode: v1alpha1.TLSBoth, at: stages{bus}, file: bus, to: links, told: 6,
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				for i := range s.Instances {
+					s.Instances[i].TwoPorts = false
+				}
+			}},
+		"without a status, few use TLS": {mode: v1alpha1.TLSBoth, at: stages{both, plain}, file: plain, to: opened, told: 1},
+		"without a status, half use TLS": {mode: v1alpha1.TLSBoth, at: stages{bus, bus, bus, opened}, file: plain, to: opened,
+			told: 3},
+		"without a status, off, few use TLS": {mode: v1alpha1.TLSDisabled, at: stages{both, plain}, file: plain, to: opened, told: 1},
+		"without a status, off, half use TLS": {mode: v1alpha1.TLSDisabled, at: stages{both, both, both, plain}, file: plain, to: opened,
+			told: 3},
+		"without a status, off, one started plainly":  {mode: v1alpha1.TLSDisabled, at: stages{plain, both}, file: bus, to: bus, told: 1},
+		"without a status, on again, on the way back": {mode: v1alpha1.TLSBoth, at: stages{unlinked}, file: bus, to: both, told: 6},
+		"required, on the way back": {mode: v1alpha1.TLSRequired, was: both, at: stages{unlinked}, file: both,
+			to: both, told: 6},
+
+		// All change at once, when all answer and know the ports, and one that does not answer is cut off from nobody.
+		"one is stopping": {mode: v1alpha1.TLSBoth, was: plain, at: stages{opened}, file: plain,
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Instances[5].Terminating = true },
+			why:    "TLS changes when all instances answer: c-2-1 does not answer"},
+		"one does not tell its settings": {mode: v1alpha1.TLSBoth, was: plain, at: stages{opened}, file: plain,
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Instances[0].Redis.Settings = nil },
+			why:    "TLS changes when all instances answer: c-0-0 does not answer"},
+		"one alone answers": {mode: v1alpha1.TLSBoth, was: plain, at: stages{opened}, file: plain, change: silent(1),
+			why: "TLS changes when all instances answer"},
+		"the bus is encrypted, and one is down": {mode: v1alpha1.TLSBoth, was: bus, at: stages{bus}, file: bus, change: silent(5),
+			why: "TLS changes when all instances answer: c-2-1 does not answer"},
+		"TLS fails of one that is opened": {mode: v1alpha1.TLSBoth, was: plain, at: stages{opened}, file: plain, change: refuses,
+			why: "c-0-0 does not take TLS: certificate has expired"},
+		"TLS fails of one, and clients do not know of TLS yet": {mode: v1alpha1.TLSBoth, was: both, at: stages{both}, file: both,
+			change: func(d *Desired, s *snapshot.Snapshot) {
+				refuses(d, s)
+				s.TLSMode = v1alpha1.TLSDisabled
+			}, why: "c-0-0 does not take TLS: certificate has expired"},
+		"another port, of which one has not heard": {mode: v1alpha1.TLSBoth, was: second, at: stages{second, required}, file: second,
+			change: unheard, why: "c-1-0 does not know yet that c-0-0 announces port 6380 for TLS"},
+		"required, and nothing is left to be heard": {mode: v1alpha1.TLSRequired, was: required, at: stages{required}, file: required,
+			change: unheard, settled: true},
+		"slots are to move": {mode: v1alpha1.TLSBoth, was: plain, at: stages{opened}, file: plain, settled: true,
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Goal = asItStands() }},
+
+		// The way back.
+		"off, all but one unlinked": {mode: v1alpha1.TLSDisabled, was: both, at: stages{both, unlinked}, file: both, to: unlinked, told: 1},
+		"off, one started plainly among unlinked ones": {mode: v1alpha1.TLSDisabled, was: both, at: stages{plain, unlinked}, file: both,
+			to: bus, told: 1},
+		"off, links that were asked for again": {mode: v1alpha1.TLSDisabled, was: both, at: stages{links}, file: bus, to: bus, told: 6},
+		"off, the others follow one that is opened": {mode: v1alpha1.TLSDisabled, was: bus, at: stages{opened, links}, file: bus, to: bus,
+			told: 5},
+		"off, one bus is encrypted": {mode: v1alpha1.TLSDisabled, was: bus, at: stages{bus, opened}, file: bus, to: opened, told: 1},
+		"off, the bus is plain, and one is down": {mode: v1alpha1.TLSDisabled, was: bus, at: stages{opened}, file: bus, change: silent(5),
+			to: plain, told: 5},
+		"off, from both, and one is down": {mode: v1alpha1.TLSDisabled, was: both, at: stages{both}, file: both, change: silent(5),
+			why: "TLS changes when all instances answer: c-2-1 does not answer"},
+		"off, the ports are pinned, and one is down": {mode: v1alpha1.TLSDisabled, was: bus, at: stages{bus}, file: bus, change: silent(5),
+			why: "TLS changes when all instances answer: c-2-1 does not answer"},
+		"off, some take TLS only, and one is down": {mode: v1alpha1.TLSDisabled, was: second, at: stages{both, second}, file: second,
+			change: silent(5), settled: true},
+		"off, one does not know the port of those that take TLS only": {mode: v1alpha1.TLSDisabled, was: second, at: stages{second, required},
+			file: second, change: unheard, why: "c-1-0 does not know yet that c-0-0 announces port 6380 for TLS"},
+		"off, one has no certificate, and TLS does not fail of it": {mode: v1alpha1.TLSDisabled, was: second, at: stages{plain, required},
+			file: plain, why: "c-0-0 was not asked by TLS yet", change: func(d *Desired, s *snapshot.Snapshot) {
+				refuses(d, s)
+				s.Instances[0].HasCertificate = false
+			}},
+		"off, and built without TLS": {mode: v1alpha1.TLSDisabled, was: plain, at: stages{plain}, file: plain, settled: true,
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				s.Instances[0].Redis.Settings = map[string]string{"port": "6379"}
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, s := atTLSStages(tt.mode, tt.at...)

@@ -165,7 +165,8 @@ func awaitConvergence(in input, excused func(*snapshot.Instance) bool) Step {
 	return nil
 }
 
-// converged holds when an instance knows the members as they are, serves, and is in sync.
+// converged holds when an instance knows the members as they are, serves, and is in sync. A replica that its restart mends need not be,
+// unless the restart waits for the cluster's turn.
 func converged(in input, members []*snapshot.Instance, pod *snapshot.Instance) Verdict {
 	r := pod.Redis
 	for _, other := range members {
@@ -187,7 +188,7 @@ func converged(in input, members []*snapshot.Instance, pod *snapshot.Instance) V
 		return fails(Converged, "%s has open slots", pod.Name)
 	case !r.ClusterOK:
 		return fails(Converged, "%s does not serve yet", pod.Name)
-	case !r.Master && !r.MasterLinkUp && !in.skewed(pod):
+	case !r.Master && !r.MasterLinkUp && (!in.skewed(pod) || in.held()):
 		return fails(Converged, "%s is not in sync with its master yet", pod.Name)
 	case r.Master && r.Slots.IsEmpty() && in.masters()[pod.Shard] != pod && !in.leaving(pod.Shard, pod.Ordinal):
 		return fails(Converged, "%s owns no slot and follows no master", pod.Name)

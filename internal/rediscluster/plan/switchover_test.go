@@ -87,6 +87,33 @@ func TestSwitchoverThatAPersonAsksFor(t *testing.T) {
 		"it waits, and the user is to restart instances": {snapshot: changed(func() *snapshot.Snapshot { return outmoded() },
 			func(s *snapshot.Snapshot) { s.Find(1, 1).Redis.DemotedAt = now.Add(-time.Second) })(), asked: "c-1-1",
 			desired: func(d *Desired) { d.OnDelete = true }, step: "Rollout"},
+		"the first instance of all takes over": {snapshot: swapped(apart(), 0), asked: "c-0-0", step: "Switchover",
+			why: "c-0-0 takes over from c-0-1 as the master"},
+		"it was told, and its time is just over": {snapshot: with(func(s *snapshot.Snapshot) {
+			s.Find(1, 1).Redis.SwitchoverAt = now.Add(-reluctance)
+		}), asked: "c-1-1", step: "Switchover"},
+		"the cluster wakes": {snapshot: with(func(s *snapshot.Snapshot) {
+			s.Hibernated, s.Find(2, 1).Ready = v1alpha1.Topology{2, 2, 2}, false
+		}), asked: "c-1-1", step: "EndSwitchover", why: "the cluster is hibernated"},
+		"the cluster has not formed": {snapshot: with(func(s *snapshot.Snapshot) { s.Formed = false }), asked: "c-1-1", step: "None"},
+		"of a shard that owns nothing": {snapshot: joined(4), asked: "c-3-1", desired: func(d *Desired) { d.AssignReceive = true },
+			step: "EndSwitchover", why: "shard 3 owns no slot, and nobody is elected in it"},
+		"the master of a shard that owns nothing": {snapshot: joined(4), asked: "c-3-0", desired: func(d *Desired) { d.AssignReceive = true },
+			step: "EndSwitchover", why: "c-3-0 is the master of shard 3"},
+		"it does not answer, and something is stalled": {snapshot: with(func(s *snapshot.Snapshot) {
+			lose(s, 1, 1).Stalled = "OverCapacity"
+		}), asked: "c-1-1", step: "Wait", blockedBy: SnapshotComplete},
+		"masters are to part when the user has restarted instances": {snapshot: changed(func() *snapshot.Snapshot {
+			return placed("a", "a", "b", "c", "d", "c", "e", "b", "f", "f")
+		}, func(s *snapshot.Snapshot) {
+			for i := range s.Shards {
+				s.Shards[i].UpdateRevision = "new"
+			}
+			for i := range s.Instances {
+				s.Instances[i].Revision = "old"
+			}
+		})(), asked: "c-4-1", desired: func(d *Desired) { d.OnDelete, d.SpreadMasters = true, true }, step: "Switchover",
+			why: "c-4-1 takes over from c-4-0 as the master"},
 		"nobody asks": {snapshot: apart(), step: "None"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,6 +139,31 @@ func TestSwitchoverThatAPersonAsksFor(t *testing.T) {
 				t.Errorf("got %+v", end)
 			}
 		})
+	}
+}
+
+// A request says for itself what it waits for: no rule before it need have found that.
+func TestSwitchoverWaitsForItsInstance(t *testing.T) {
+	for why, tt := range map[string]struct {
+		change    func(*snapshot.Snapshot)
+		blockedBy Predicate
+	}{
+		"c-1-1 is to take over, and does not answer: timeout": {func(s *snapshot.Snapshot) { lose(s, 1, 1) }, SnapshotComplete},
+		"c-1-1 is to take over from c-1-0, and its pod is not ready": {func(s *snapshot.Snapshot) { s.Find(1, 1).Ready = false },
+			PodsReady},
+		"c-1-1 is to take over from c-1-0, and is not in sync with it": {func(s *snapshot.Snapshot) { unsynced(s, 1, 1) },
+			ReplicaInSync},
+	} {
+		d, s := desired(), changed(formed, tt.change)()
+		d.Switchover = "c-1-1"
+		in := ShapeOf(d, s, now).in
+		wait, waits := planAwaitSwitchover(in).(Wait)
+		if !waits || !wait.Requested || wait.BlockedBy != tt.blockedBy || wait.Why() != why {
+			t.Errorf("waits: %t: %+v, want %s (%s)", waits, wait, why, tt.blockedBy)
+		}
+		if step := planSwitchover(in); step != nil {
+			t.Errorf("%s, and yet: %s", why, step.Why())
+		}
 	}
 }
 

@@ -22,6 +22,13 @@ func TestTurn(t *testing.T) {
 	outrun := outmoded("c-0-0")
 	lag := outrun.Find(0, 1).Redis
 	lag.MasterLinkUp, lag.MasterLinkDownFor = false, time.Minute
+	fences := outmoded()
+	fences.Find(0, 1).InEndpoints, fences.Find(0, 1).Ready = false, false
+	lagging := func(updated ...string) *snapshot.Snapshot {
+		s := unsynced(outmoded(updated...), 0, 1)
+		s.Find(0, 1).Redis.MasterLinkDownFor = 6 * time.Second
+		return s
+	}
 	for name, tt := range map[string]struct {
 		change    func(*Desired)
 		snapshot  *snapshot.Snapshot
@@ -55,6 +62,20 @@ func TestTurn(t *testing.T) {
 			why: "spec.pause is true"},
 		"a person restarts them": {snapshot: outmoded(), change: func(d *Desired) { d.OnDelete = true }, situation: Steady, step: "TakeTurn",
 			held: true, why: "waits for the turn"},
+		"a replica that has lost its master is waited for": {snapshot: lagging(), situation: Healing, step: "Wait", held: true,
+			why: "c-0-1 is not in sync with its master yet"},
+		"so is a master that does not answer": {snapshot: lose(lagging("c-0-0"), 0, 0), situation: Healing, step: "Wait", held: true},
+		"what fails and answers waits for its turn": {snapshot: changed(func() *snapshot.Snapshot { return outmoded() },
+			func(s *snapshot.Snapshot) { s.Find(1, 1).Failing = true })(), situation: Steady, step: "TakeTurn", held: true},
+		"what does not start and is being deleted comes back as it was": {
+			snapshot: changed(func() *snapshot.Snapshot { return broken(outmoded(), 1, 1, "old") },
+				func(s *snapshot.Snapshot) { s.Find(1, 1).Terminating = true })(), situation: Healing, step: "Wait", held: true},
+		"an instance is fenced": {snapshot: fences, change: func(d *Desired) { d.Fenced = []string{"c-0-1"} }, situation: Healing, step: "Wait",
+			held: true, why: "the turn of the cluster, which it could not use, waits for c-0-1, which is fenced"},
+		"a cluster that has not formed has no turn": {snapshot: changed(formed, func(s *snapshot.Snapshot) { s.Formed = false })(),
+			pending: waits, situation: Steady, step: "None"},
+		"a cluster that goes has no turn": {snapshot: outmoded(), change: func(d *Desired) { d.Deleting = true }, situation: Deleting,
+			step: "DeleteChildren"},
 		"the load is followed": {snapshot: outmoded(), change: func(d *Desired) { d.ScaleTo, d.ScaleMost = 4, 5 }, situation: Steady,
 			step: "SetShards", held: true},
 	} {
