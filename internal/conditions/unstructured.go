@@ -78,10 +78,9 @@ func entries(content map[string]any) []any {
 func decode(entry any) (c metav1.Condition, ok bool) {
 	m, ok := entry.(map[string]any)
 	text := func(field string) string {
-		value, said := m[field]
-		is, right := value.(string)
-		ok = ok && (right || !said || value == nil)
-		return is
+		value, is := m[field].(string)
+		ok = ok && (is || m[field] == nil)
+		return value
 	}
 	c = metav1.Condition{Type: text("type"), Status: metav1.ConditionStatus(text("status")), Reason: text("reason"), Message: text("message")}
 	if m["lastTransitionTime"] != nil {

@@ -70,13 +70,13 @@ type rendering struct {
 	// template identifies the pod template among them.
 	template string
 	// namesOnly reports whether no more is left of the objects than which they are. Whether they are as rendered is known by their
-	// being the same ones; whoever wants to write them has them restored.
+	// being the same ones; whoever wants to write them has them unpacked.
 	namesOnly bool
 	// packed are the objects as compressed JSON, in which they take an eighth of what they do as trees of maps; nil: nobody knows them.
 	packed []byte
 }
 
-// pack leaves the names of the objects, and what restore needs: a thousand clusters that wait for their next step would take as much
+// pack leaves the names of the objects, and what unpack needs: a thousand clusters that wait for their next step would take as much
 // memory as all else.
 func (r *rendering) pack() {
 	if r.namesOnly {
@@ -116,8 +116,8 @@ func (r *rendering) nameOnly() {
 	r.namesOnly = true
 }
 
-// restore has the objects be whole again, the same ones; where nobody knows them any more, they are rendered anew when they are asked for.
-func (r *rendering) restore() {
+// unpack has the objects be whole again, the same ones; where nobody knows them any more, they are rendered anew when they are asked for.
+func (r *rendering) unpack() {
 	var contents []map[string]any
 	encoded, err := s2.Decode(nil, r.packed)
 	if err == nil {
@@ -150,7 +150,7 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	objects, certificate := parted(objects)
 	pending, taken, err := c.pending(ctx, cluster, objects)
 	if m.rendered.namesOnly && len(pending) > 0 && err == nil { // they are to be looked at
-		m.rendered.restore()
+		m.rendered.unpack()
 		return c.Compare(ctx, cluster, s, shape, m)
 	}
 	var notOurs *apply.NotOursError

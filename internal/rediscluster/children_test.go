@@ -196,7 +196,7 @@ func TestRenderingBetweenSteps(t *testing.T) {
 				t.Errorf("%s became %v", apply.RefOf(whole[i]), o.Object)
 			}
 		}
-		m.rendered.restore()
+		m.rendered.unpack()
 		for i, o := range renderAll(t, c, m, cluster) {
 			if diff := cmp.Diff(whole[i].Object, o.Object); diff != "" || o != objects[i] {
 				t.Errorf("%s (-want +got):\n%s", apply.RefOf(whole[i]), diff)

@@ -176,7 +176,7 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 }
 
 // decide finds the next step, and what of the children it is decided by. A step that writes them is not carried out by objects of which
-// only the names are known: they are restored for it.
+// only the names are known: they are unpacked for it.
 func (l *Loop) decide(ctx context.Context, cluster *v1alpha1.RedisCluster, snap *snapshot.Snapshot, desired plan.Desired, shape plan.Shape,
 	m *Memory) (children Comparison, decision plan.Decision, err error) {
 	if !desired.Deleting && len(desired.Problems) == 0 {
@@ -188,7 +188,7 @@ func (l *Loop) decide(ctx context.Context, cluster *v1alpha1.RedisCluster, snap 
 	pending := m.known(cluster, children.Pending, l.Now(), l.RetryRefused)
 	decision = shape.Next(pending)
 	if children.NamesOnly && (act.NeedsChildren(decision.Step) || children.Pending.Certificate != "") {
-		m.rendered.restore()
+		m.rendered.unpack()
 		return l.decide(ctx, cluster, snap, desired, shape, m)
 	}
 	if plan.Is[plan.TakeTurn](decision.Step) && l.Waves != nil {

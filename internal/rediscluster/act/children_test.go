@@ -209,3 +209,18 @@ func TestGatewaysEndFirst(t *testing.T) {
 		}
 	}
 }
+
+// What is rendered is kept packed for all steps but those that write it, or make something by it.
+func TestWhichStepsNeedWhatIsRendered(t *testing.T) {
+	for _, step := range []plan.Step{plan.ApplyChildren{}, plan.Hibernate{}, plan.Wake{}, plan.ApplyCertificate{}, plan.RestoreShards{},
+		plan.PrepareImport{}} {
+		if !NeedsChildren(step) {
+			t.Errorf("%s is carried out by nothing", step.Name())
+		}
+	}
+	for _, step := range []plan.Step{plan.None{}, plan.Wait{}, plan.MoveSlots{}, plan.TakeTurn{}, plan.RemoveShards{}} {
+		if NeedsChildren(step) {
+			t.Errorf("all is unpacked for %s", step.Name())
+		}
+	}
+}
